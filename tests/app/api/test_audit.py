@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 import pytest
 import structlog
-from structlog.testing import capture_logs
+from structlog.testing import LogCapture
 
 from app.api import audit as audit_module
 from app.api.audit import Audit
@@ -15,15 +16,18 @@ SCOPE = {"method": "GET", "path": "/v1/jobs", "client": ("10.0.0.1", 4), "state"
 
 
 def test_repeated_refusals_are_logged_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    # One that is used already may keep the configuration of a server that has run before.
-    monkeypatch.setattr(audit_module, "_log", structlog.get_logger("modserve.audit"))
+    capture = LogCapture()
+    # With a level of its own: other tests start servers, whose level holds for the process.
+    level = structlog.make_filtering_bound_logger(logging.INFO)
+    log = structlog.wrap_logger(None, processors=[capture], wrapper_class=level)
+    monkeypatch.setattr(audit_module, "_log", log)
     audit = Audit()
-    with capture_logs() as lines:
-        monkeypatch.setattr(time, "monotonic", lambda: 7.0)
-        for _ in range(1000):
-            audit.refused(SCOPE, None, 401, "no key")
-        monkeypatch.setattr(time, "monotonic", lambda: 8.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+    for _ in range(1000):
         audit.refused(SCOPE, None, 401, "no key")
+    monkeypatch.setattr(time, "monotonic", lambda: 8.0)
+    audit.refused(SCOPE, None, 401, "no key")
+    lines = capture.entries
     assert [line["event"] for line in lines] == ["refused"] * 20 + ["more refusals", "refused"]
     assert lines[20]["count"] == 980
     assert lines[0]["client"] == "10.0.0.1"
