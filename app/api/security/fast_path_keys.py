@@ -87,11 +87,11 @@ async def _nothing(*_: object) -> Any:
 class _Limited:
     """A request that counts as under way until it is answered or given up."""
 
-    __slots__ = ("_allowance", "_pending", "_respond")
+    __slots__ = ("_rate_limiter", "_pending", "_respond")
 
     def __init__(self, rate_limiter: RateLimiter, respond: Respond) -> None:
         rate_limiter.take()
-        self._allowance: RateLimiter | None = rate_limiter
+        self._rate_limiter: RateLimiter | None = rate_limiter
         self._respond = respond
         self._pending: Pending | None = None
 
@@ -124,6 +124,6 @@ class _Limited:
         self._respond(status, lines, body)
 
     def _end(self) -> None:
-        rate_limiter, self._allowance = self._allowance, None
+        rate_limiter, self._rate_limiter = self._rate_limiter, None
         if rate_limiter is not None:
             rate_limiter.release()

@@ -111,7 +111,7 @@ class KeyRing:
         return key.expires_at is None or time.time() < key.expires_at
 
     def rate_limiter(self, key: ApiKey) -> RateLimiter | None:
-        """Return a key's rate_limiter; None if it is unlimited."""
+        """Return a key's rate limiter; None if it is unlimited."""
         return self._allowances.get(key.id)
 
     async def _follow(self) -> None:
@@ -186,7 +186,7 @@ class KeyRing:
         allowances: dict[str, RateLimiter | None] = {}
         for one in keys:
             # The same object as long as nothing changes: ``is_valid`` compares identities, and the
-            # requests in progress count in the key's old rate_limiter.
+            # requests in progress count in the key's old rate limiter.
             before = self._keys.get(one.id)
             is_same = before == one
             known[one.id] = before if before is not None and is_same else one

@@ -34,7 +34,7 @@ class RateLimiter:
 
     @classmethod
     def of(cls, key: ApiKey) -> RateLimiter | None:
-        """Return a key's rate_limiter; None if it is unlimited."""
+        """Return a key's rate limiter; None if it is unlimited."""
         if key.rate is None and key.concurrency is None:
             return None
         return cls(key.rate, key.concurrency)
