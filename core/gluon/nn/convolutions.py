@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ...errors import UsageError
@@ -110,22 +110,32 @@ class _Conv(HybridBlock):
         return self._channels, self._in_channels // groups
 
     def __repr__(self) -> str:
-        settings = self._kwargs
-        parts = [
-            f"{self._in_channels or None} -> {self._channels}",
-            f"kernel_size={settings['kernel']}",
-            f"stride={settings['stride']}",
-        ]
-        for word, name, default in (("padding", "pad", 0), ("dilation", "dilate", 1)):
-            if any(value != default for value in settings[name]):
-                parts.append(f"{word}={settings[name]}")
-        if settings["num_group"] != 1:
-            parts.append(f"groups={settings['num_group']}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.act is not None:
-            parts.append(repr(self.act))
-        return f"{type(self).__name__}({', '.join(parts)})"
+        channels = f"{self._in_channels or None} -> {self._channels}"
+        return describe_layer(self, channels, self._kwargs, self.bias, self.act)
+
+
+def describe_layer(
+    layer: object, channels: str, settings: Mapping[str, Any], bias: object, act: object
+) -> str:
+    """Return the text of a layer with a window, without settings that have their default.
+
+    Args:
+        layer: gives its class's name.
+        channels: of its input and its output.
+        settings: attributes of its operator.
+        bias, act: None if it has none.
+    """
+    parts = [channels, f"kernel_size={settings['kernel']}", f"stride={settings['stride']}"]
+    for word, name, default in (("padding", "pad", 0), ("dilation", "dilate", 1)):
+        if any(value != default for value in settings[name]):
+            parts.append(f"{word}={settings[name]}")
+    if settings["num_group"] != 1:
+        parts.append(f"groups={settings['num_group']}")
+    if bias is None:
+        parts.append("bias=False")
+    if act is not None:
+        parts.append(repr(act))
+    return f"{type(layer).__name__}({', '.join(parts)})"
 
 
 class _Convolution(_Conv):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ....errors import UsageError
 from ...hybrid_block import HybridBlock
-from ...nn.convolutions import Lengths, per_axis
+from ...nn.convolutions import Lengths, describe_layer, per_axis
 from ...nn.layers import Activation
 from ...parameter_dict import ParameterDict
 
@@ -141,22 +141,9 @@ class _Deformable(HybridBlock):
         return self.params.get(name, shape=(length,), init=initializer, allow_deferred_init=True)
 
     def __repr__(self) -> str:
+        channels = f"{(self.deformable_conv_weight.shape or (0, 0))[1] or None} -> {self._channels}"
         settings = self._kwargs_deformable_conv
-        parts = [
-            f"{(self.deformable_conv_weight.shape or (0, 0))[1] or None} -> {self._channels}",
-            f"kernel_size={settings['kernel']}",
-            f"stride={settings['stride']}",
-        ]
-        for word, name, default in (("padding", "pad", 0), ("dilation", "dilate", 1)):
-            if any(value != default for value in settings[name]):
-                parts.append(f"{word}={settings[name]}")
-        if settings["num_group"] != 1:
-            parts.append(f"groups={settings['num_group']}")
-        if self.deformable_conv_bias is None:
-            parts.append("bias=False")
-        if self.act is not None:
-            parts.append(repr(self.act))
-        return f"{type(self).__name__}({', '.join(parts)})"
+        return describe_layer(self, channels, settings, self.deformable_conv_bias, self.act)
 
 
 class DeformableConvolution(_Deformable):
