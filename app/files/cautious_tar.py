@@ -39,7 +39,7 @@ def open_tar(
     """
     is_packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     file.seek(0)
-    stream: io.BufferedIOBase = gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[assignment]
+    stream: BinaryIO | gzip.GzipFile = gzip.GzipFile(fileobj=file) if is_packed else file
     limited = _Limited(stream, field, wanted, limit, too_large)
     with tarfile.open(fileobj=limited, mode="r:") as tar:
         yield tar
@@ -69,7 +69,7 @@ class _Limited(io.BufferedIOBase):
 
     def __init__(
         self,
-        stream: io.BufferedIOBase,
+        stream: BinaryIO | gzip.GzipFile,
         field: str,
         wanted: str,
         limit: int,

@@ -48,8 +48,10 @@ class _Numbers:
     def row(self, cells: list[str]) -> list[float] | None:
         """Return the numbers of a row; None if it is not one of numbers."""
         if self._takes_comma:
-            numbers = [self.read(cell) for cell in cells]
-            return None if None in numbers else numbers  # type: ignore[return-value]
+            numbers = [one for one in map(self.read, cells) if one is not None]
+            return numbers if len(numbers) == len(cells) else None
+        if any("_" in cell for cell in cells):  # which Python reads over, as in 2020_01
+            return None
         try:
             return list(map(float, cells))
         except ValueError:
@@ -63,6 +65,8 @@ class _Numbers:
             mark, cell = ",", cell.replace(",", ".")
         elif self._takes_comma and "." in cell:
             mark = "."
+        if "_" in cell:
+            return None
         try:
             number = float(cell)
         except ValueError:

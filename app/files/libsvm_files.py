@@ -52,9 +52,12 @@ def preview_libsvm(path: Path, rows: int) -> dict[str, npt.NDArray[Any]]:
 def _rows(path: Path) -> Iterator[tuple[float, dict[int, float]]]:
     """Yield the label and the values by index of every line."""
     for number, line in lines(path):
-        label, *pairs = line.split("#", 1)[0].split() or [""]
+        text = line.split("#", 1)[0]
+        label, *pairs = text.split() or [""]
         if not label:
             continue
+        if "_" in text:  # which Python reads over within numbers
+            raise Damaged(f"line {number}", line, "label index:value index:value ...")
         try:
             values = {}
             for pair in pairs:

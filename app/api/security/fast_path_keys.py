@@ -87,7 +87,7 @@ async def _nothing(*_: object) -> Any:
 class _Limited:
     """A request that counts as under way until it is answered or given up."""
 
-    __slots__ = ("_rate_limiter", "_pending", "_respond")
+    __slots__ = ("_pending", "_rate_limiter", "_respond")
 
     def __init__(self, rate_limiter: RateLimiter, respond: Respond) -> None:
         rate_limiter.take()

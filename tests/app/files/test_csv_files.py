@@ -57,6 +57,12 @@ def test_forms_of_one_table(tmp_path: Path, content: tuple[str, bytes | str]) ->
     assert read(tmp_path, content[1]) == VALUES
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_digits_around_an_underscore_are_a_text(tmp_path: Path, separator: str) -> None:
+    table = "month,sales\n2020_01,5\n2020_02,6\n".replace(",", separator)
+    assert read(tmp_path, table) == {"month": [0, 1], "sales": [5, 6]}
+
+
 def test_classes_are_sorted_and_previewed_as_texts(tmp_path: Path) -> None:
     path = tmp_path / "file.csv"
     path.write_text("y,x\nno,1\nyes,2\nmaybe,3\n")

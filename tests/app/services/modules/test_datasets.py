@@ -290,6 +290,7 @@ HARM = {
     "libsvm: negative": (K.LIBSVM, b"1 -1:1\n", Damaged, "line 1"),
     "libsvm: words": (K.LIBSVM, b"1 0:1\nyes 0:1\n", Damaged, "line 2"),
     "libsvm: no index": (K.LIBSVM, b"1 5\n", Damaged, "line 1"),
+    "libsvm: underscore": (K.LIBSVM, b"1 0:1_000\n", Damaged, "line 1"),
     "libsvm: label": (K.LIBSVM, b"nan 0:1\n", Damaged, "finite label"),
     "text: binary": (K.TEXT, b"ok\n\xff\xff", Damaged, "line 2"),
     "recordio: magic": (K.RECORDIO, b"x" * 16, Damaged, "magic"),
